@@ -82,8 +82,8 @@ export async function repair(
     const result = { backup: fixed.backup, why: null, movedTo, next: isOnlyFirst ? diagnosis : null };
     return { ...known, ...facts, ...result, ...leftOf(diagnosis.problems) };
   } catch (error) {
-    if (error instanceof Refused) return { ...none, why: error.message };
-    throw error;
+    // Whatever it is, it stops no other session.
+    return { ...none, why: error instanceof Error ? error.message : String(error) };
   }
 }
 

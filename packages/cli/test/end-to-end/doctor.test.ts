@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { listRecordings, placeRecording } from "../../../doctor/test/real/recording.ts";
 import { temporaryHome } from "../command.ts";
@@ -138,20 +139,47 @@ describe("doctor --fix", () => {
     expect(readFileSync(file)).toEqual(grown);
   });
 
-  test("is refused while a process has the session open", async () => {
+  test("is refused while a process has the session open, and so is undo", async () => {
     const { home, file, torn: before, env } = torn();
     using _ = home;
+    const words = expect.stringMatching(new RegExp(`process ${process.pid} \\(.*\\) has it open`));
     const held = openSync(file, "a");
     try {
       const { stdout, code } = await home.run(["doctor", "--fix", "--yes"], { env });
-      expect([code, stdout]).toEqual([
-        1,
-        expect.stringMatching(new RegExp(`process ${process.pid} \\(.*\\) has it open`)),
-      ]);
+      expect([code, stdout]).toEqual([1, words]);
     } finally {
       closeSync(held);
     }
     expect(readFileSync(file)).toEqual(before);
+    await home.run(["doctor", "--fix", "--yes"], { env });
+    const repaired = readFileSync(file);
+    const heldAgain = openSync(file, "a");
+    try {
+      const { stderr, code } = await home.run(["doctor", "--undo"], { env });
+      expect([code, stderr]).toEqual([1, words]);
+    } finally {
+      closeSync(heldAgain);
+    }
+    expect(readFileSync(file)).toEqual(repaired);
+  });
+
+  test("one session of a database that cannot be repaired stops no other, and is not forgotten", async () => {
+    using home = temporaryHome();
+    const path = join(home.path, "sessions.db");
+    {
+      using database = new DatabaseSync(path);
+      const row = (id: number, session: string): string => `(${id}, '${session}', 'user', '[{"type', ${id})`;
+      database.exec(`create table sessions (id text primary key, description text, working_dir text);
+        create table messages (id integer primary key, session_id text, role text, content_json text,
+          created_timestamp integer);
+        insert into sessions values ('a', '', '/work'), ('b', '', '/work');
+        insert into messages values ${row(1, "a")}, ${row(2, "b")};
+        create trigger t before update on messages when old.id = 1 begin select raise(abort, 'not this one'); end`);
+    }
+    const { stdout, code } = await home.run(["doctor", "--fix", "--yes", path], {});
+    expect(stdout).toContain("not repaired: not this one");
+    expect(stdout).toContain("2 sessions: 0 healthy, 1 repaired, 1 damaged.");
+    expect(code).toBe(1);
   });
 
   test("at a terminal it asks: Ctrl+D is a no, Ctrl+C ends the command, y repairs", async (context) => {

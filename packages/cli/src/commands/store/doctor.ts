@@ -5,6 +5,7 @@ import { DECLINED, type SessionReport } from "../../doctor/report.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import { paintFor } from "../../terminal/colour.ts";
 import { jsonText } from "../../terminal/json.ts";
+import { isPlain } from "../../terminal/plain.ts";
 import { progressOn } from "../../terminal/progress.ts";
 import { shellQuoted, typedCommand } from "../../typed-command.ts";
 
@@ -115,8 +116,8 @@ async function run(paths: readonly string[], options: Options, command: Command)
   }
   progress.clear();
   const json = reportJson(reports);
-  const repaired = new Set(repairs.filter(({ problemsLeft }) => problemsLeft === 0).map(({ path }) => path));
-  const damaged = reports.filter(({ problems, path }) => problems.length > 0 && !repaired.has(path));
+  const repaired = new Set(repairs.filter(({ problemsLeft }) => problemsLeft === 0).map(keyOf));
+  const damaged = reports.filter((report) => report.problems.length > 0 && !repaired.has(keyOf(report)));
   if (options.json)
     process.stdout.write(
       `${jsonText(options.fix || options.dryRun ? { ...json, repairs: repairs.map(withoutDiagnosis) } : json, 2)}\n`,
@@ -127,6 +128,9 @@ async function run(paths: readonly string[], options: Options, command: Command)
   }
   if (damaged.length > 0) process.exitCode = EXIT.failed;
 }
+
+/** Several sessions may share a file. */
+const keyOf = ({ session, path }: Pick<SessionReport, "session" | "path">): string => JSON.stringify([session, path]);
 
 function withoutDiagnosis({ next: _, ...repair }: Repair): object {
   return repair;
@@ -145,9 +149,10 @@ function nextSteps(
   else if (dryRun && damaged.length > 0) lines.push("Nothing was changed.");
   const backup = repairs.findLast((each) => each.backup !== null)?.backup;
   if (backup) lines.push(`To undo the last repair: holdfast doctor --undo ${backup}`);
-  const declined = new Set(repairs.flatMap(({ path, why }) => (why === DECLINED ? [path] : [])));
+  const declined = new Set(repairs.flatMap((each) => (each.why === DECLINED ? [keyOf(each)] : [])));
   const readable = damaged.find(
-    ({ diagnosis, path }) => !declined.has(path) && Object.keys(diagnosis?.units ?? {}).length > 0,
+    (report) =>
+      !declined.has(keyOf(report)) && isPlain(report.path) && Object.keys(report.diagnosis?.units ?? {}).length > 0,
   );
   if (fix && !dryRun && readable)
     lines.push(`To bring what is readable into Holdfast: ${typedCommand(`import ${shellQuoted(readable.path)}`)}`);
