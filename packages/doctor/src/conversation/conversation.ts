@@ -42,6 +42,8 @@ interface Said {
 /** Reads the conversations of a session: what the agent would show its model if it resumed it. */
 export async function readConversations(agent: Agent, session: SessionPlace, door: Door): Promise<ReadableSession> {
   const threads = new Map<string, Said[]>();
+  /** Of each thread: where its ids stand, for agents that write a message again as it grows. */
+  const places = new Map<string, Map<string, number>>();
   const callOf = new Map<string, string | null>();
   const seen = new Set<string>();
   let title: string | null = null;
@@ -60,6 +62,7 @@ export async function readConversations(agent: Agent, session: SessionPlace, doo
     }
     if (view) {
       threads.set(thread, viewed(threads.get(thread) ?? [], view()));
+      places.delete(thread);
       // Its own units are those of the view, or only say that there is one.
       if (threads.get(thread)!.length > 0) continue;
     }
@@ -67,12 +70,17 @@ export async function readConversations(agent: Agent, session: SessionPlace, doo
     if (id !== null && !agent.rules.repeatsIds && seen.has(`${thread} ${id}`)) continue;
     if (id !== null) seen.add(`${thread} ${id}`);
     const said = { id, parent, units };
-    const earlier = threads.get(thread);
-    const replaced =
-      agent.rules.repeatsIds && id !== null ? (earlier?.findIndex((other) => other.id === id) ?? -1) : -1;
-    if (replaced >= 0) earlier![replaced] = said;
-    else if (earlier) earlier.push(said);
-    else threads.set(thread, [said]);
+    const earlier = threads.get(thread) ?? [];
+    if (earlier.length === 0) threads.set(thread, earlier);
+    if (!agent.rules.repeatsIds || id === null) {
+      earlier.push(said);
+      continue;
+    }
+    const known = places.get(thread) ?? placesIn(earlier);
+    places.set(thread, known);
+    const at = known.get(id) ?? earlier.length;
+    known.set(id, at);
+    earlier[at] = said;
   }
   let sealed = 0;
   const conversations = [...threads].map(([thread, all]): Conversation => {
@@ -88,6 +96,12 @@ export async function readConversations(agent: Agent, session: SessionPlace, doo
     ...{ agent: agent.name, id: session.id, title, leftOut },
     conversations: spoken.toSorted((a, b) => Number(b.thread === "main") - Number(a.thread === "main")),
   };
+}
+
+function placesIn(all: readonly Said[]): Map<string, number> {
+  const places = new Map<string, number>();
+  for (const [at, { id }] of all.entries()) if (id !== null && !places.has(id)) places.set(id, at);
+  return places;
 }
 
 /** What a record leaves of the conversation before it. */
