@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { dirname } from "node:path";
 import type { Agent, SessionPlace } from "../contract/agent.ts";
 import type { Change, Plan } from "../contract/plan.ts";
 import type { SessionRecord } from "../contract/record.ts";
@@ -8,6 +8,7 @@ import { diagnose } from "../diagnosis/diagnose.ts";
 import { Door } from "../files/door.ts";
 import { keptCopyOf } from "../keep/kept-copy.ts";
 import { keptContents, lostSinceKept } from "../keep/lost-content.ts";
+import { sourceOf } from "../keep/names.ts";
 
 const WHY = "brings back what holdfast watch kept";
 /** Of a file that is gone, the new one is made in memory. */
@@ -36,7 +37,7 @@ function planDeleted(session: SessionPlace, from: string, door: Door): Plan | nu
   const folder = dirname(kept?.path ?? from);
   const files = [
     { path: session.path, from },
-    ...(kept?.parts ?? []).map((part) => ({ path: join(dirname(session.path), relative(folder, part)), from: part })),
+    ...(kept?.parts ?? []).map((part) => ({ path: sourceOf(folder, session, part), from: part })),
   ].filter(
     ({ path, from: source }) => door.kindOf(path) === null && (door.facts(source)?.size ?? 0) <= CREATED_BYTES_MAX,
   );

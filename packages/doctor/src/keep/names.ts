@@ -10,8 +10,17 @@ export const WATCH_STATE = "holdfast-watch.json";
 /** The copy of one of its files. */
 export function targetOf(folder: string, session: SessionPlace, path: string): string {
   const names = relative(dirname(session.path), path).split(sep);
-  return join(folder, ...names.map((name) => (name === ".." ? "up" : name)));
+  return join(folder, ...names.map((name) => (name === ".." ? UP : name)));
 }
+
+/** Where the agent had the file of which this is the copy. */
+export function sourceOf(folder: string, session: SessionPlace, target: string): string {
+  const names = relative(folder, target).split(sep);
+  const ups = names.findIndex((name) => name !== UP);
+  return join(dirname(session.path), ...names.map((name, at) => (at < ups ? ".." : name)));
+}
+
+const UP = "up";
 
 /** The rows of a session in a file that it shares with others: lines of JSON. */
 export function rowsTargetOf(folder: string, { path }: SessionPlace): string {

@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { AGENTS, Door, diagnose, fix, keepSession, sessionsHere } from "../../../src/index.ts";
+import { AGENTS, Door, diagnose, fix, keepSession, planFix, sessionsHere } from "../../../src/index.ts";
 import { linesOf } from "../../damage/line-damage.ts";
 import { listRecordings, placeRecording } from "../../real/recording.ts";
 
@@ -48,4 +48,26 @@ test("a record that was damaged after it was kept comes back as it was kept", as
   const fixed = await fix(agent, session, options);
   expect(fixed?.diagnosis.problems).toEqual([]);
   expect(readFileSync(session.path, "utf8") === lines.join("")).toBe(true);
+});
+
+test("the files of a session that was deleted come back in their places, also those that lay beside its folder", async () => {
+  const { agent, session: found } = await kept();
+  const at = (name: string): string => join(scratch, "storage", name);
+  const session = {
+    ...found,
+    path: at("session/project/s.json"),
+    parts: [at("message/s/m.json"), at("session/project/s/p.json")],
+  };
+  for (const path of [session.path, ...session.parts]) {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, basename(path));
+  }
+  const folder = join(scratch, "kept-deleted");
+  using door = new Door();
+  await keepSession(agent, session, folder, door);
+  rmSync(join(scratch, "storage"), { recursive: true });
+  door.keptFolderOf = () => folder;
+  const plan = await planFix(agent, session, door);
+  const made = plan!.changes.map((change) => [change.path, change.type === "create" && String(change.bytes)]);
+  expect(made.toSorted()).toEqual([session.path, ...session.parts].map((path) => [path, basename(path)]).toSorted());
 });
