@@ -13,7 +13,7 @@ export function userOf(paths: readonly string[], session: string): string | null
   for (const name of namesIn("/proc")) {
     if (!/^\d+$/.test(name) || name === String(process.pid)) continue;
     if (hasOpen(name, files, identities)) return wordsOf(name, "has it open");
-    if (!own.has(name) && isResuming(name, session)) return wordsOf(name, "was started with this session");
+    if (isResuming(name, session, own)) return wordsOf(name, "was started with this session");
   }
   return null;
 }
@@ -32,14 +32,18 @@ function hasOpen(process: string, files: ReadonlySet<string>, identities: Readon
 
 const ID_CHARS_MIN = 16;
 
-/** Whether an argument is the id of the session: `claude --resume <id>`, `--resume=<id>`. */
-function isResuming(process: string, session: string): boolean {
+/**
+ * Whether an argument is the id of the session: `claude --resume <id>`, `--resume=<id>`. Of the processes that started
+ * this one, those that ran the doctor name the session too; an agent that runs it in its own session does not.
+ */
+function isResuming(process: string, session: string, own: ReadonlySet<string>): boolean {
   if (session.length < ID_CHARS_MIN) return false;
   const args = textOf(process, "cmdline").split("\0").slice(1);
+  if (own.has(process) && args.includes("doctor")) return false;
   return args.some((arg) => arg === session || arg.endsWith(`=${session}`));
 }
 
-/** This process and those that started it: a shell may have the whole command line of the doctor in its own. */
+/** This process and those that started it. */
 function ownProcesses(): ReadonlySet<string> {
   const own = new Set([String(process.pid)]);
   for (let next = String(process.ppid); next !== "0" && next !== "" && !own.has(next); ) {
