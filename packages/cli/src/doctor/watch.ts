@@ -58,10 +58,17 @@ function keeperOf({ store, keepsFiles }: ImportTarget): Keeper {
 function listeners(): WatchListeners {
   /** What was said, until it is over. */
   const troubles = new Map<string, string>();
+  /** When the last ones were shown. */
+  const notified: number[] = [];
   return {
     alarm: ({ kind, words }) => {
       say(`alarm ${kind}: ${words}`);
-      notify(words);
+      // An agent may delete all of its sessions at once: a desktop shows some of that, and the log all.
+      const now = Date.now();
+      while (notified[0] !== undefined && now - notified[0] > MINUTE_MS) notified.shift();
+      if (notified.length === NOTIFICATIONS_MAX) return;
+      notified.push(now);
+      notify(notified.length < NOTIFICATIONS_MAX ? words : "There is more: see what holdfast watch says.");
     },
     trouble: (key, words) => {
       if (troubles.has(key)) return;
@@ -82,6 +89,10 @@ function listeners(): WatchListeners {
     },
   };
 }
+
+/** In a minute. */
+const NOTIFICATIONS_MAX = 5;
+const MINUTE_MS = 60_000;
 
 const FULL: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "STORE_FULL"]);
 

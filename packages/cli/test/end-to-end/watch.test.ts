@@ -70,6 +70,15 @@ class Watch {
   }
 }
 
+/** A desktop whose notifications are lines in a file. */
+function desktopOf({ path }: Home, env: Readonly<Record<string, string>>): Record<string, string> {
+  const bin = join(path, "bin");
+  mkdirSync(bin);
+  writeFileSync(join(bin, "notify-send"), `#!/bin/sh\nprintf '%s\\n' "$@" >> ${path}/notified\n`);
+  chmodSync(join(bin, "notify-send"), 0o700);
+  return { ...env, PATH: `${bin}:${process.env["PATH"]}`, DISPLAY: ":9" };
+}
+
 /** The session as Holdfast shows it; null if it is not there. */
 async function shown(home: Home): Promise<string | null> {
   const { stdout, code } = await home.run(["show", "latest"]);
@@ -134,12 +143,7 @@ describe("watch", () => {
     using _ = home;
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, lines.join(""));
-    const bin = join(home.path, "bin");
-    mkdirSync(bin);
-    writeFileSync(join(bin, "notify-send"), `#!/bin/sh\nprintf '%s\\n' "$@" >> ${home.path}/notified\n`);
-    chmodSync(join(bin, "notify-send"), 0o700);
-    const desktop = { ...env, PATH: `${bin}:${process.env["PATH"]}`, DISPLAY: ":9" };
-    await using watch = await Watch.start(home, desktop);
+    await using watch = await Watch.start(home, desktopOf(home, env));
     truncateSync(file, lines[0]!.length);
     await watch.says("alarm shrunk: Claude Code session");
     await expect.poll(() => Object.keys(keptFiles(home)).toSorted()).toEqual([`${id}.jsonl`, `${id}.jsonl.epoch-1`]);
@@ -155,6 +159,22 @@ describe("watch", () => {
     expect(stdout).toMatch(/is in the trash \(claude-code /);
     expect(await shown(home)).toBeNull();
     expect((await home.run(["watch", "--forget-deleted"], { env })).stdout).toContain("No agent has deleted");
+  });
+
+  test("of many alarms at once a desktop shows a few", async () => {
+    const { home, file, id, lines, env } = stage();
+    using _ = home;
+    const folder = dirname(file);
+    mkdirSync(folder, { recursive: true });
+    for (let n = 0; n < 8; n++) writeFileSync(join(folder, `${id.slice(0, -1)}${n}.jsonl`), lines.join(""));
+    await using watch = await Watch.start(home, desktopOf(home, env));
+    rmSync(folder, { recursive: true });
+    await expect.poll(() => watch.stderr.match(/alarm deleted/g)?.length).toBe(8);
+    const shownCount = (): number =>
+      readFileSync(join(home.path, "notified"), "utf8").match(/^(?:Claude Code session|There is more)/gm)?.length ?? 0;
+    await expect.poll(() => existsSync(join(home.path, "notified")) && shownCount()).toBe(5);
+    await watch.end("SIGTERM");
+    expect(shownCount()).toBe(5);
   });
 
   test("--once keeps what is there, and says what was deleted since", async () => {

@@ -166,9 +166,12 @@ export class SessionWatch {
         this.#listeners.trouble(key ?? `find ${agent.name}`, `The sessions of ${agent.title} were not found: ${words}`);
       }
     }
+    const gone: [string, Tracked][] = [];
+    const living = new Set<string>();
     for (const [key, tracked] of this.#tracked)
-      if (!seen.has(key) && !failed.has(tracked.found.agent.name) && !isInDamage(tracked.found, seen))
-        this.#miss(key, tracked);
+      if (seen.has(key) || failed.has(tracked.found.agent.name)) living.add(nameOf(tracked.found));
+      else if (!isInDamage(tracked.found, seen)) gone.push([key, tracked]);
+    for (const [key, tracked] of gone) this.#miss(key, tracked, living.has(nameOf(tracked.found)));
     this.#discoverCostMs = performance.now() - begin;
     this.#discoveredAt = Date.now();
   }
@@ -198,11 +201,7 @@ export class SessionWatch {
   }
 
   /** One that is not found any more: deleted, unless it is somewhere else, or comes back at once. */
-  #miss(key: string, tracked: Tracked): void {
-    const name = nameOf(tracked.found);
-    const isElsewhere = [...this.#tracked].some(
-      ([other, each]) => other !== key && each.goneAt === null && nameOf(each.found) === name,
-    );
+  #miss(key: string, tracked: Tracked, isElsewhere: boolean): void {
     tracked.goneAt ??= Date.now();
     if (!isElsewhere && Date.now() - tracked.goneAt < this.#pace.gone) {
       setTimeout(() => this.#discoverSoon(), this.#pace.gone).unref();

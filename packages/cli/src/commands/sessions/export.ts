@@ -4,7 +4,7 @@ import { CommandError, EXIT } from "../../exit.ts";
 import { dialectNames, type Format } from "../../export/format.ts";
 import { withStore } from "../../store/open.ts";
 import { harmlessJson, jsonText } from "../../terminal/json.ts";
-import { plainLine } from "../../terminal/plain.ts";
+import { isPlain, plainLine } from "../../terminal/plain.ts";
 
 interface Options {
   readonly format?: string;
@@ -89,7 +89,10 @@ async function move(given: string, to: string, options: Options, command: Comman
     ...moved.files.map((path) => `  ${verb} ${plainLine(path)}`),
     ...moved.leftOut.map((words) => `  not carried over: ${plainLine(words)}`),
     moved.written ? "To go on:" : "Then, to go on:",
-    ...moved.resume.map((words) => `  ${plainLine(words)}`),
+    // What cannot be shown as it is would be another command.
+    ...moved.resume.map((words) =>
+      isPlain(words) && !/[\n\t]/.test(words) ? `  ${words}` : `  # ${plainLine(words)}`,
+    ),
   ];
   process.stdout.write(`${lines.join("\n")}\n`);
 }

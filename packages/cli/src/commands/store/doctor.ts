@@ -5,7 +5,7 @@ import { DECLINED, type SessionReport } from "../../doctor/report.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import { paintFor } from "../../terminal/colour.ts";
 import { jsonText } from "../../terminal/json.ts";
-import { isPlain } from "../../terminal/plain.ts";
+import { isPlain, plainLine } from "../../terminal/plain.ts";
 import { progressOn } from "../../terminal/progress.ts";
 import { shellQuoted, typedCommand } from "../../typed-command.ts";
 
@@ -95,7 +95,7 @@ async function run(paths: readonly string[], options: Options, command: Command)
   for (const report of reports) show(report);
   const reading = progressOn(process.stderr, findings.length);
   for (const [index, finding] of findings.entries()) {
-    if (finding.agent !== null) reading.show(index, `sessions read. ${finding.session.path}`);
+    if (finding.agent !== null) reading.show(index, `sessions read. ${plainLine(finding.session.path)}`);
     const report = finding.agent === null ? unknown.get(finding)! : await examine(finding, door, options);
     reports.push(report);
     const isHealthy = report.problems.length === 0 && (report.secrets?.size ?? 0) === 0;
