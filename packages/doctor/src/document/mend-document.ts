@@ -1,5 +1,5 @@
 import type { Edit, Grade } from "../contract/plan.ts";
-import type { Fields } from "../contract/shapes.ts";
+import { type Fields, fieldsOf } from "../contract/shapes.ts";
 import type { MessageEntry } from "../mend/messages.ts";
 import { type DocumentRules, factsOf, type Piece, parseDocument } from "./parse-document.ts";
 
@@ -29,7 +29,7 @@ export class DocumentEntries {
     this.#head = pieces[0]!;
     this.#tail = pieces[tail]!;
     this.#rest = pieces.slice(tail + 1);
-    this.#facts = factsOf(pieces);
+    this.#facts = withoutList(factsOf(pieces), rules.list);
     this.#style = styleOf(bytes, pieces, rules.list);
     this.entries = pieces.slice(1, tail).map((piece): DocumentEntry => {
       if (piece.role === "noise")
@@ -104,7 +104,9 @@ export class DocumentEntries {
     const isTailWhole = isHeadWhole && state === "intact";
     const tail = isTailWhole
       ? this.#plain(this.#tail)
-      : Buffer.from(this.#style.tail(isHeadWhole ? tailFields(this.#tail) : {}, this.#list));
+      : Buffer.from(
+          this.#style.tail(isHeadWhole ? withoutList(fieldsOf(this.#tail.value), this.#list) : {}, this.#list),
+        );
     const gap = this.#clean(this.#bytes.subarray(at, offset));
     const before = /^\s*$/.test(gap) && isTailWhole ? gap : isFirst ? "" : this.#style.behind;
     put(
@@ -186,10 +188,9 @@ function styleOf(bytes: Buffer, pieces: readonly Piece[], list: string | null): 
   };
 }
 
-const tailFields = ({ value }: Piece): Fields =>
-  Object.fromEntries(
-    Object.entries(typeof value === "object" && value !== null ? value : {}).filter(([key]) => key !== ""),
-  );
+/** A second list of the same name would hide the records: for a reader, or for the agent. */
+const withoutList = (facts: Fields, list: string | null): Fields =>
+  Object.fromEntries(Object.entries(facts).filter(([key]) => key !== "" && key !== list));
 
 const missingIn = (facts: Fields, needed: Fields): Fields =>
   Object.fromEntries(Object.entries(needed).filter(([key]) => !(key in facts)));

@@ -105,14 +105,21 @@ export class LineEntries {
       entry.why = "removes the second copy of the session";
     }
     const first = new Map<string, Entry>();
+    let previous: Entry | null = null;
     for (const entry of this.living) {
+      const before = previous;
+      previous = entry;
       if (entry.id === null) continue;
       const known = first.get(entry.id);
       if (repeatsIds) first.clear();
       if (!known || repeatsIds) first.set(entry.id, entry);
       if (!known || text(known) !== text(entry)) continue;
-      entry.replacement = null;
-      entry.why = "removes the second copy of a record";
+      // Of one that is mended and one that is whole, side by side, the whole one stays as it is.
+      const isWhole = known === before && known.replacement !== undefined && entry.replacement === undefined;
+      if (isWhole) first.set(entry.id, entry);
+      const copy = isWhole ? known : entry;
+      copy.replacement = null;
+      copy.why = isWhole ? "removes a damaged copy of a record" : "removes the second copy of a record";
     }
   }
 

@@ -178,6 +178,8 @@ class Mending {
     }
     this.#lines.insert("before", before);
     this.#lines.insert("behind", behind);
+    // An event that stands there twice brings its item back twice.
+    this.#lines.removeDoubles();
   }
 
   /** Every call that the model went on after has its result behind it; every result has a call. */

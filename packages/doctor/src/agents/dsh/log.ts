@@ -50,6 +50,9 @@ export interface Log {
   readonly isUnharmed: boolean;
 }
 
+/** What people, models and tools say. */
+const MESSAGES: ReadonlySet<string> = new Set(["user/message", "assistant/message", "tool/result"]);
+
 export function readLog(file: SourceFile): Log {
   const reader = new LogReader();
   for (const stretch of scan(file.chunks(), format)) reader.add(stretch);
@@ -73,20 +76,20 @@ class LogReader implements Log {
     let isCut = false;
     const isHalf = state === "partial" && damage.some((kind) => kind !== "invalid-utf8");
     if (isHalf || state === "unreadable" || !format.isRecord(value)) {
-      const cut = isHalf ? cutMessage(value) : null;
+      const cut = isHalf ? cutMessage(value) : this.#numbered(value);
       if (value["type"] === "session" && this.header === null) this.header = wholeHeader(value);
       this.isUnharmed = false;
       if (cut === null || cut["type"] === "session") return;
-      this.lost.push(`The end of the record at line ${line} is lost.`);
+      if (isHalf) this.lost.push(`The end of the record at line ${line} is lost.`);
       value = cut;
-      isCut = true;
+      isCut = isHalf;
     }
     if (value["type"] === "session") {
       this.header ??= value;
       return;
     }
     const mended = mend(value, this.calls, this.pieces.get(factsOf(value).step));
-    const isAsItWas = state === "intact" && !isCut && mended === value;
+    const isAsItWas = state === "intact" && mended === stretch.value;
     this.#learn(mended);
     const number = Number(mended["seq"] ?? mended["seq0"]);
     this.lines.push({
@@ -94,6 +97,15 @@ class LogReader implements Log {
       ...(isCut && { isCut }),
       ...(isAsItWas ? { place: { offset, length } } : { place: null, value: mended }),
     });
+  }
+
+  /** A message that is whole apart from its number or its time: with those that follow the line before; or null. */
+  #numbered(value: Fields): Fields | null {
+    const { type, seq, time, data } = value;
+    if (!MESSAGES.has(String(type)) || typeof data !== "object" || data === null) return null;
+    const last = this.lines.at(-1);
+    const own = Number.isInteger(seq) ? seq : last ? last.seq + last.count : 0;
+    return { ...value, seq: own, time: typeof time === "number" ? time : (last?.time ?? 0) };
   }
 
   #learn(value: Fields): void {

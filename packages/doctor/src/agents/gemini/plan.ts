@@ -247,9 +247,11 @@ class Mending {
       const value = this.#fields(entry);
       const gap = order.next(entry.kind, value);
       if (gap === "snapshot") this.#restore("before", entry);
-      const made = gap === "message" ? this.#bringBack(entry) : null;
+      const made = gap === "message" ? this.#bringBack(entry, order.ids) : null;
       // What was said before it must be back in view, too.
       if (made && order.next(made.kind, this.#fields(made)) === "snapshot") this.#restore("before", made);
+      // The note now stands behind a message: the next one needs another.
+      if (made) order.next(entry.kind, value);
       const isLost = gap === null && entry.kind === "$rewindTo" && !order.ids.has(String(value["$rewindTo"]));
       if (!isLost) continue;
       entry.replacement = null;
@@ -279,39 +281,37 @@ class Mending {
     this.#insert(where, at, snapshot, "brought back", "brings back what a resume took out");
   }
 
-  /** The message before a note of the time. */
-  #bringBack(note: Entry): Entry {
+  /** The message before a note of the time: one that was not `said` before, or it would be no new one. */
+  #bringBack(note: Entry, said: ReadonlySet<string>): Entry {
     const living = this.#lines.living;
     const at = living.indexOf(note);
-    const before = living.slice(0, at).filter(({ id }) => id !== null);
-    const known = new Set(before.map(({ id }) => id));
-    const previous = before.at(-1);
+    const previous = living.slice(0, at).findLast(({ id }) => id !== null);
     const next = living.slice(at + 1).find(({ id, kind }) => id !== null || kind === "snapshot");
     const { timestamp = new Date(0).toISOString() } = previous ? this.#fields(previous) : {};
     const told = (value: Fields, why: string): Entry => this.#insert("before", note, value, "brought back", why);
 
-    if (next?.kind === "gemini" && next.calls.length > 0 && !known.has(next.id) && !this.#isBehindNote(next)) {
+    if (next?.kind === "gemini" && next.calls.length > 0 && !said.has(next.id!) && !this.#isBehindNote(next)) {
       const { toolCalls: _, ...first } = this.#fields(next);
       return told(first, "brings back a message that was written twice");
     }
-    if (previous?.kind === "gemini" && previous.results.length > 0 && living[at - 1] === previous) {
+    const id = madeUuid("results", String(previous?.id));
+    if (previous?.kind === "gemini" && previous.results.length > 0 && living[at - 1] === previous && !said.has(id)) {
       const parts = listIn(this.#fields(previous)["toolCalls"]).flatMap((call) => listIn(fieldsOf(call)["result"]));
-      const id = madeUuid("results", String(previous.id));
       return told({ id, timestamp, type: "user", content: parts }, "brings back the results of calls");
     }
     const twin = this.#snapshots
       .filter(({ entry }) => living.indexOf(entry) > at)
       .map(({ messages }) => messages[messages.findLastIndex(({ id }) => id === previous?.id) + 1])
       .find((message) => message !== undefined && !isContext(message));
-    if (twin && !living.some(({ id }) => id === twin["id"])) {
+    const twinId = textIn(twin?.["id"]) ?? "";
+    if (twin && !said.has(twinId) && !living.some((entry) => entry.id === twinId))
       return told(twin, "brings back a message");
-    }
     const isPrompt = previous?.kind !== "user";
     this.#lost.push(`A message before line ${note.place?.line} is lost.`);
-    const id = madeUuid("lost", String(note.place?.offset ?? at), String(previous?.id));
+    const own = { id: madeUuid("lost", String(note.place?.offset ?? at), String(previous?.id)), timestamp };
     const value = isPrompt
-      ? { id, timestamp, type: "user", content: [{ text: LOST_PROMPT }] }
-      : { id, timestamp, type: "gemini", content: LOST_ANSWER, thoughts: [], tokens: null, model: null };
+      ? { ...own, type: "user", content: [{ text: LOST_PROMPT }] }
+      : { ...own, type: "gemini", content: LOST_ANSWER, thoughts: [], tokens: null, model: null };
     return this.#insert("before", note, value, "rebuilt", "adds a note where a message was lost");
   }
 

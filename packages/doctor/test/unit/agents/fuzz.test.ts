@@ -56,3 +56,69 @@ test("a note that the agent repeats is no second copy of the session", async () 
     rmSync(folder, { recursive: true, force: true });
   }
 });
+
+const facts = { sessionId: "4ec7eaea-a92e-4c07-8a8b-8c740c5ae72f", projectHash: "0".repeat(64), startTime: "" };
+const noteAt = (lastUpdated: string) => ({ $set: { lastUpdated } });
+const said = (id: string, type: string) => ({ id, timestamp: "2026-11-19T21:30:03.252Z", type, content: id });
+const snapshot = { $set: { messages: [said("a", "gemini"), said("b", "user")] } };
+const call = { type: "CommandExecution", id: "c", command: ["sh", "true"], exit_code: 0, aggregated_output: "" };
+const item = { timestamp: "1", type: "event_msg", payload: { type: "item_completed", item: call } };
+const payload = { type: "function_call_output", call_id: "c", output: "" };
+const output = { timestamp: "2", type: "response_item", payload };
+const dshAnswer = (seq: unknown, text: string) => ({
+  ...{ type: "assistant/message", seq, time: 1 },
+  data: { turn: 1, step: 1, message: { role: "assistant", content: [{ type: "text", text }] } },
+});
+const clineMessage = (role: string, text: string) => ({ id: text, role, content: [{ type: "text", text }], ts: 1 });
+const clineSession = {
+  ...{
+    version: 1,
+    sessionId: "s\0",
+    agent: "lead",
+    messages: [clineMessage("user", "?"), clineMessage("assistant", "!")],
+  },
+};
+
+const linesOf = (...records: readonly (object | string)[]): string =>
+  records.map((record) => `${typeof record === "string" ? record : JSON.stringify(record)}\n`).join("");
+
+test.each([
+  ["a message lost before each of two notes", "gemini", linesOf(facts, noteAt("1"), noteAt("2"))],
+  [
+    "a lost message whose neighbour in a snapshot was said before",
+    "gemini",
+    linesOf(facts, snapshot, said("a", "gemini"), noteAt("1"), snapshot, "<<<<<<< HEAD"),
+  ],
+  [
+    "half of a message with the whole of it behind it",
+    "gemini",
+    linesOf(facts, JSON.stringify(said("a", "user")).replace('"a"}', '"a\xff"}'), said("a", "user")),
+  ],
+  [
+    "an event that stands there twice, and whose call is lost",
+    "codex",
+    linesOf(item, output, output, item, "<<<<<<< HEAD"),
+  ],
+  ["a message whose number is none", "dsh", linesOf(dshAnswer("?", "first"), dshAnswer(1, "then"), "<<<<<<< HEAD")],
+  [
+    "a damaged head in front of the list of messages",
+    "cline",
+    JSON.stringify(clineSession, null, 2).replace("\\u0000", "\0"),
+  ],
+])("%s: a fix loses nothing, leaves whole records alone, and a second one changes nothing", async (_, name, text) => {
+  const scratch = mkdtempSync(join(tmpdir(), "holdfast-fuzz-test-"));
+  const file = name === "cline" ? "s.messages.json" : "s.jsonl";
+  try {
+    const input = {
+      agent: agentNamed(name),
+      name: file,
+      folder: "s",
+      bytes: Buffer.from(text, "latin1"),
+      known: new Set<string>(),
+    };
+    for (const executes of [false, true])
+      await expect(checkInput(input, scratch, { executes, detects: true })).resolves.toBe(undefined);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+});
