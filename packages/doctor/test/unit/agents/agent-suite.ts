@@ -13,7 +13,7 @@ import { type LineDamage, seededRandom } from "./line-damage.ts";
 
 /** What every reader must do with the sessions that its agent wrote, and with each kind of damage to them. */
 
-const PLACES = 6 * Number(process.env["HOLDFAST_EFFORT"] ?? 1);
+const PLACES = 2 * Number(process.env["HOLDFAST_EFFORT"] ?? 1);
 
 /** A folder whose path is as long as the one of the recordings, so that offsets of bytes stay true. */
 export function scratchFolder(): { readonly folder: string; [Symbol.dispose](): void } {

@@ -12,7 +12,7 @@ import { kindsIn, recordsOf } from "./agent-suite.ts";
 
 /** What every reader of whole documents must do with each kind of damage to them. */
 
-const PLACES = 3 * Number(process.env["HOLDFAST_EFFORT"] ?? 1);
+const PLACES = Number(process.env["HOLDFAST_EFFORT"] ?? 1);
 
 export interface DocumentSubject {
   readonly name: string;

@@ -106,7 +106,8 @@ export const LINE_DAMAGE: readonly LineDamage[] = [
     named: ["invalid-utf8"],
     harm(lines, random) {
       const n = anywhere(lines, random);
-      const letters = [...lines[n]!.matchAll(/[a-z]{5}/g)].map(({ index }) => index + 2);
+      // In what somebody said: names of fields and kinds have no character that could lose a part.
+      const letters = [...lines[n]!.matchAll(/(?<=[a-z] )[a-z]{3}/g)].map(({ index }) => index + 1);
       if (letters.length === 0) return null;
       const at = random.pick(letters);
       const line = lines[n]!;

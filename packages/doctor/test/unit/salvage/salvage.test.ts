@@ -12,7 +12,7 @@ import { seeded } from "../../damage/line-damage.ts";
 import { listRecordings, placeRecording } from "../../real/recording.ts";
 
 const SEED = seedOf(import.meta.url, "unit");
-const PLACES = 12 * Number(process.env["HOLDFAST_EFFORT"] ?? 1);
+const PLACES = 4 * Number(process.env["HOLDFAST_EFFORT"] ?? 1);
 const HEADER_BYTES = 100;
 let scratch = "";
 let count = 0;

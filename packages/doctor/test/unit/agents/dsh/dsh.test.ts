@@ -15,7 +15,7 @@ import { kindsIn, recordsOf, sessionsIn } from "../agent-suite.ts";
 import { LINE_DAMAGE, type LineDamage, lineChanged, lineGone, lineTwice, seededRandom } from "../line-damage.ts";
 
 const SEED = seedOf(import.meta.url, "unit");
-const PLACES = 6 * Number(process.env["HOLDFAST_EFFORT"] ?? 1);
+const PLACES = 2 * Number(process.env["HOLDFAST_EFFORT"] ?? 1);
 const recordings = listRecordings("dsh");
 let scratch = "";
 let count = 0;

@@ -24,7 +24,7 @@ import { listRecordings, placeRecording, type Recording } from "../../../real/re
 import { kindsIn, recordsOf, sessionsIn } from "../agent-suite.ts";
 
 const SEED = seedOf(import.meta.url, "unit");
-const PLACES = 6 * Number(process.env["HOLDFAST_EFFORT"] ?? 1);
+const PLACES = 2 * Number(process.env["HOLDFAST_EFFORT"] ?? 1);
 const recordings = listRecordings("opencode");
 let scratch = "";
 let count = 0;
