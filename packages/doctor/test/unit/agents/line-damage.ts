@@ -105,9 +105,11 @@ export const LINE_DAMAGE: readonly LineDamage[] = [
     kind: "a byte that is not UTF-8",
     named: ["invalid-utf8"],
     harm(lines, random) {
-      const n = anywhere(lines, random);
       // In what somebody said: names of fields and kinds have no character that could lose a part.
-      const letters = [...lines[n]!.matchAll(/(?<=[a-z] )[a-z]{3}/g)].map(({ index }) => index + 1);
+      const wordsIn = (n: number) => [...lines[n]!.matchAll(/(?<=[a-z] )[a-z]{3}/g)].map(({ index }) => index + 1);
+      let n = anywhere(lines, random);
+      for (let tries = 0; wordsIn(n).length === 0 && tries < 200; tries++) n = anywhere(lines, random);
+      const letters = wordsIn(n);
       if (letters.length === 0) return null;
       const at = random.pick(letters);
       const line = lines[n]!;

@@ -78,6 +78,8 @@ const CONVERSATION_DAMAGE = [
 ];
 const DAMAGES = [...LINE_DAMAGE, ...CONVERSATION_DAMAGE];
 
+const SEED = seedOf(import.meta.url, "unit");
+
 describe("zot", () => {
   test("sessions are found, healthy, understood, and imported", async () => {
     for (const session of sessions()) {
@@ -96,7 +98,7 @@ describe("zot", () => {
   for (const [index, damage] of DAMAGES.entries())
     test(damage.kind, async () => {
       let cases = 0;
-      const first = seedOf(import.meta.url, "unit") + 1_000 * index;
+      const first = SEED + 1_000 * index;
       for (const session of sessions())
         for (let seed = first; seed < first + 3 * Number(process.env["HOLDFAST_EFFORT"] ?? 1); seed++) {
           // Of a call that was interrupted, nothing is missed.
