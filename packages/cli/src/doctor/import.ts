@@ -178,7 +178,7 @@ async function bring(
   const ends = [...interruptions, given.length];
   const steps = (from: number) => ends.filter((end) => end > from).map((end) => given.slice(0, end));
   let isRewritten = false;
-  // Whoever is killed before the note at the end has added entries too: nobody went on with the session.
+  // An import that is killed before the note at the end has added entries too: nobody continued the session.
   if (watched && before && !isContinued) await session.note(NOTE, { ...before, entries: null });
   try {
     await syncAll(session, steps(known), "error");

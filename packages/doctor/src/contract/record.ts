@@ -59,7 +59,7 @@ export interface SessionRecord {
   readonly units: readonly Unit[];
   /** Units of other records that this one says again. They count only where those are lost. */
   readonly repeats?: readonly Unit[];
-  /** What becomes of everything that was said in this thread before, in formats that write it. */
+  /** What happens to everything that was said in this thread before, in formats that record it. */
   readonly view?: () => ConversationView;
   /** The line as it should be, if the text is damaged and the record can be read at least in part. */
   readonly repaired?: Uint8Array;

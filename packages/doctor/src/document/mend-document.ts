@@ -60,7 +60,7 @@ export class DocumentEntries {
     return this.#head.state === "unreadable";
   }
 
-  /** What is to be changed in the file, in order. `needed`: facts that it must have, where its own are lost. */
+  /** The changes of the file, in order. `needed`: facts that it must have, where its own are lost. */
   edits(needed: Fields = {}): Edit[] {
     const edits: Edit[] = [];
     const put = (from: number, to: number, text: Buffer, grade: Grade, why: string): void => {

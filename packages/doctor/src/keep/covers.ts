@@ -1,6 +1,6 @@
 import { fieldsOf, listIn, textIn } from "../contract/shapes.ts";
 
-/** Whether a file that is one object of JSON, and is written anew as it grows, still has all that it had. */
+/** Whether a file that is one object of JSON, and is rewritten as it grows, still has all that it had. */
 export function covers(now: string, before: string): boolean {
   try {
     const [newer, older] = [listsOf(JSON.parse(now)), listsOf(JSON.parse(before))];

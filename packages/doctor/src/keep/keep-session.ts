@@ -60,7 +60,7 @@ async function keepOne(path: string, target: string, run: Door, options: KeepOpt
   const { epoch, size } = outcome;
   if (epoch === null || !path.endsWith(".json") || Math.max(size, outcome.before) > OBJECT_BYTES_MAX) return outcome;
   if (!covers(readFileSync(target, "utf8"), readFileSync(epoch, "utf8"))) return outcome;
-  // Such a file is written anew each time: without this, its copies would grow with the square of its size.
+  // Such a file is rewritten each time: without this, its copies would grow with the square of its size.
   rmSync(epoch);
   return { ...outcome, change: "grown", epoch: null };
 }

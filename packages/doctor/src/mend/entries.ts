@@ -140,7 +140,7 @@ export class LineEntries {
     };
   }
 
-  /** What is to be changed in the file, in order. */
+  /** The changes of the file, in order. */
   edits(): Edit[] {
     const edits: Edit[] = [];
     let at = 0;

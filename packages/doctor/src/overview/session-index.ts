@@ -49,7 +49,7 @@ const HITS_PER_PAGE = 20;
 const TITLE_CHARS_MAX = 1_000;
 
 /** Nobody waits any more, or another process indexes the same session. */
-class Given extends Error {}
+class StopReading extends Error {}
 
 export class SessionIndex {
   readonly #base: Base;
@@ -153,7 +153,7 @@ export class SessionIndex {
       const crc = isEnd ? fingerprint : `${fingerprint} until ${seq}`;
       const next = { seq, crc, head: seq, at, dialect: null, blind: false, cut: false };
       const before: TextMark | null = mark;
-      if (!(await this.#ask(() => this.#base.tables.add(key, before, changes, next)))) throw new Given();
+      if (!(await this.#ask(() => this.#base.tables.add(key, before, changes, next)))) throw new StopReading();
       mark = next;
       changes = [];
       chars = 0;
@@ -161,7 +161,7 @@ export class SessionIndex {
     try {
       const facts = redacted(
         await readWhole(found, run, ({ id, text }) => {
-          if (isOver?.()) throw new Given();
+          if (isOver?.()) throw new StopReading();
           const clean = credentials(text.slice(0, TEXT_CHARS_MAX));
           changes.push({ kind: "message", id, seq: ++seq, step: id, text: clean, hidden: false, carried: false });
           chars += clean.length;
@@ -173,7 +173,7 @@ export class SessionIndex {
       await flush(true);
       return facts;
     } catch (error) {
-      if (error instanceof Given) return null;
+      if (error instanceof StopReading) return null;
       throw error;
     }
   }

@@ -17,7 +17,7 @@ export const simple: Agent = {
   name: "simple",
   title: "Simple JSON",
   versions: [],
-  // It only carries a conversation: what its calls lack is for whoever goes on with it.
+  // It only carries a conversation: what its calls lack, the program that continues it adds.
   rules: { chain: "order", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "none" },
   plan,
   repairs: new Set<ProblemKind>([

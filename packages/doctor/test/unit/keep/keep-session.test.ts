@@ -113,7 +113,7 @@ describe("the files of a session are kept", () => {
     expect(copy()!.session!.parts.map((each) => readFileSync(each, "utf8"))).toEqual(["part\n"]);
   });
 
-  test("a file of JSON that is written anew as it grows has one copy; what it loses stays", async () => {
+  test("a file of JSON that is rewritten as it grows has one copy; what it loses stays", async () => {
     const json = (...ids: string[]): string => JSON.stringify({ at: ids.length, messages: ids.map((id) => ({ id })) });
     const given = session({ path: join(root, "agent/s.json") });
     const changes = [];
