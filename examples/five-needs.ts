@@ -50,8 +50,12 @@ for (const { id, title } of (await store.list({ cwd: ".", app: "five-needs", sta
   const session = await create("cancel");
   const turn = await session.startTurn(user("Build it."));
   await turn.append(call("c1"));
-  const building = turn.tool("c1", async (signal) => `stopped: ${await aborted(signal)}`);
-  await sleep(10);
+  const { promise: running, resolve: runs } = Promise.withResolvers<void>();
+  const building = turn.tool("c1", async (signal) => {
+    runs();
+    return `stopped: ${await aborted(signal)}`;
+  });
+  await running;
   await turn.abort({ by: "user", reason: "Ctrl+C" });
   assert.deepEqual(await building, { value: "stopped: true" });
   assert.match(JSON.stringify(session.messages), /"tool_result".*stopped: true/);
