@@ -41,7 +41,7 @@ export interface MendRules {
   readonly leavesOpenCalls: boolean;
 }
 
-/** Marks what is to be changed, and adds messages. `made`: an entry for one that is added. */
+/** Marks the changes that a list of messages needs, and adds messages. `made`: an entry for a message that is added. */
 export function mendMessages<T extends MessageEntry>(
   entries: T[],
   shape: MessageShape,
@@ -55,7 +55,7 @@ export function mendMessages<T extends MessageEntry>(
   addResults(entries, living(), shape, rules, made);
 }
 
-/** Writes a message anew; what was said of it before stays said. */
+/** Replaces a message, and keeps the reasons for earlier changes. */
 export function change(entry: MessageEntry, value: unknown, grade: Grade, why: string): void {
   entry.value = value;
   entry.why = entry.why === undefined ? why : `${entry.why}; ${why}`;

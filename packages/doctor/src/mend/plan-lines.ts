@@ -26,6 +26,12 @@ export const LINE_REPAIRS = [
   ...(["garbage", "doubled-record", "doubled-file"] as const),
 ];
 
+/** What the plans of agents repair that know the header, the chain and the calls of their format. */
+export const CONVERSATION_REPAIRS = [
+  ...(["header-missing", "header-damaged", "lost-record", "bad-tool-input", "poisoned-result"] as const),
+  ...(["call-without-result", "result-without-call", "result-before-call"] as const),
+];
+
 /** Where the agents keep what is said. */
 const TEXT_FIELDS: ReadonlySet<string> = new Set(["text", "content", "output", "message"]);
 

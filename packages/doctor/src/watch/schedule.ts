@@ -63,7 +63,7 @@ export class Schedule<T> {
       else next = Math.min(next, at);
     }
     if (next < Number.POSITIVE_INFINITY)
-      // What is still to come keeps no process alive: whoever waits for it does.
+      // A pending change keeps no process alive; the caller that waits for it does.
       this.#timer = setTimeout(() => this.#arm(), Math.min(next - now, 2 ** 30)).unref();
   }
 

@@ -4,7 +4,7 @@ import { LINE_DAMAGE, linesOf, type Random } from "./line-damage.ts";
 
 /** What a campaign does to the sessions of any agent: one damage harms the files of one session, at a random place. */
 
-/** A session in a home of its own, that is to be harmed. */
+/** A session in a home of its own, which a damage may change. */
 export interface Target {
   readonly agent: Agent;
   readonly session: SessionPlace;

@@ -4,7 +4,7 @@ import type { Problem, ProblemKind } from "../../contract/problem.ts";
 import { fieldsOf } from "../../contract/shapes.ts";
 import type { Door } from "../../files/door.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
-import { LINE_REPAIRS } from "../../mend/plan-lines.ts";
+import { CONVERSATION_REPAIRS, LINE_REPAIRS } from "../../mend/plan-lines.ts";
 import { format, TYPES } from "./format.ts";
 import { ProjectionCursor, RolloutNumbers } from "./history.ts";
 import { projectionOf, threadIn, threadProblems } from "./indexes.ts";
@@ -20,22 +20,15 @@ export const codex: Agent = {
   title: "Codex",
   programs: ["codex"],
   versions: ["0.169.0"],
-  // What an interrupted turn left open stays open; Codex tells the model that it was aborted.
   resume: ({ id }) => ["codex", "resume", id],
+  // What an interrupted turn left open stays open; Codex tells the model that it was aborted.
   rules: { chain: "order", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "rising" },
 
   plan,
 
   repairs: new Set<ProblemKind>([
     ...LINE_REPAIRS,
-    "header-missing",
-    "header-damaged",
-    "lost-record",
-    "call-without-result",
-    "result-without-call",
-    "result-before-call",
-    "bad-tool-input",
-    "poisoned-result",
+    ...CONVERSATION_REPAIRS,
     "overlapping-sequence",
     "shrunk-file",
     "index-wedged",

@@ -4,7 +4,7 @@ import { type ProblemKind, problem } from "../../contract/problem.ts";
 import type { SessionRecord } from "../../contract/record.ts";
 import type { Door } from "../../files/door.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
-import { LINE_REPAIRS } from "../../mend/plan-lines.ts";
+import { CONVERSATION_REPAIRS, LINE_REPAIRS } from "../../mend/plan-lines.ts";
 import { format, isOfCopilot } from "./format.ts";
 import { plan } from "./plan.ts";
 import { storeProblems, workspaceProblems } from "./surroundings.ts";
@@ -16,22 +16,15 @@ export const copilot: Agent = {
   title: "GitHub Copilot CLI",
   programs: ["copilot"],
   versions: ["1.0.102"],
-  // Its chain runs through all conversations of a session, so it is followed here.
   resume: ({ id }) => ["copilot", `--resume=${id}`],
+  // Its chain runs through all conversations of a session, so it is followed here.
   rules: { chain: "order", closesOpenCalls: true, repeatsIds: false, sequence: "none" },
 
   plan,
 
   repairs: new Set<ProblemKind>([
     ...LINE_REPAIRS,
-    "header-missing",
-    "header-damaged",
-    "lost-record",
-    "call-without-result",
-    "result-without-call",
-    "result-before-call",
-    "bad-tool-input",
-    "poisoned-result",
+    ...CONVERSATION_REPAIRS,
     "doubled-id",
     "empty-file",
     "index-missing",

@@ -5,7 +5,7 @@ import type { SessionRecord } from "../../contract/record.ts";
 import { fieldsOf, listIn, textIn } from "../../contract/shapes.ts";
 import { type Door, Refused } from "../../files/door.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
-import { LINE_REPAIRS } from "../../mend/plan-lines.ts";
+import { CONVERSATION_REPAIRS, LINE_REPAIRS } from "../../mend/plan-lines.ts";
 import { format } from "./format.ts";
 import { type Gap, LineOrder } from "./order.ts";
 import { plan } from "./plan.ts";
@@ -26,17 +26,7 @@ export const gemini: Agent = {
 
   plan,
 
-  repairs: new Set<ProblemKind>([
-    ...LINE_REPAIRS,
-    "header-missing",
-    "header-damaged",
-    "lost-record",
-    "call-without-result",
-    "result-without-call",
-    "result-before-call",
-    "bad-tool-input",
-    "poisoned-result",
-  ]),
+  repairs: new Set<ProblemKind>([...LINE_REPAIRS, ...CONVERSATION_REPAIRS]),
 
   homes: ({ GEMINI_CLI_HOME }, home) => [join(GEMINI_CLI_HOME || home, ".gemini", "tmp")],
 

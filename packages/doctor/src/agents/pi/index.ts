@@ -3,7 +3,7 @@ import type { Agent, ReadItem, SessionPlace } from "../../contract/agent.ts";
 import { type ProblemKind, problem } from "../../contract/problem.ts";
 import { fieldsOf } from "../../contract/shapes.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
-import { LINE_REPAIRS } from "../../mend/plan-lines.ts";
+import { CONVERSATION_REPAIRS, LINE_REPAIRS } from "../../mend/plan-lines.ts";
 import { folderFor, format, isOfPi, VERSION_MAX } from "./format.ts";
 import { plan } from "./plan.ts";
 import { write } from "./write.ts";
@@ -20,18 +20,7 @@ export const pi: Agent = {
 
   plan,
 
-  repairs: new Set<ProblemKind>([
-    ...LINE_REPAIRS,
-    "header-missing",
-    "header-damaged",
-    "lost-record",
-    "call-without-result",
-    "result-without-call",
-    "result-before-call",
-    "bad-tool-input",
-    "poisoned-result",
-    "doubled-id",
-  ]),
+  repairs: new Set<ProblemKind>([...LINE_REPAIRS, ...CONVERSATION_REPAIRS, "doubled-id"]),
 
   homes: ({ PI_CODING_AGENT_DIR, PI_CODING_AGENT_SESSION_DIR }, home) => [
     ...(PI_CODING_AGENT_SESSION_DIR ? [PI_CODING_AGENT_SESSION_DIR] : []),
